@@ -217,6 +217,7 @@ struct aggregate_totals {
 	uint64_t short_ns;
 	uint64_t sampled_ns; /* the estimate of short_ns by the short waits that were recorded */
 	uint64_t open_waits;
+	uint64_t step_waits; /* how many of open_waits count from their thread's first step on */
 	/* number of waits that may have ended unseen: their thread could not be inspected */
 	uint64_t unseen;
 	/*

@@ -154,11 +154,12 @@ bool aggregate_item_set_stacks(struct aggregate *aggregate, struct aggregate_ite
 		item->function = function_put(
 			aggregate, group_name(GROUP_BY_FUNCTION, kernel, user, item->is_sample));
 	/* Determine is_idle before the filter drops stacks: it must not depend on the filter. */
-	item->is_idle = item_is_idle(item);
+	item->is_idle = !item->is_step && item_is_idle(item);
 	/* Find the reason before, too, for the same cause. */
 	item->has_reason = aggregate->needs_reasons && !item->is_sample;
 	if (item->has_reason)
-		item->reason = reason_find(item->state, kernel, user);
+		item->reason = item->is_step ? REASON_PROGRAM_LOCK
+					     : reason_find(item->state, kernel, user);
 	if (aggregate->functions && !item_set_functions(aggregate, item))
 		return false;
 	if (aggregate->filter->drops_kernel)

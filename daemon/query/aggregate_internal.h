@@ -115,6 +115,7 @@ struct aggregate_item {
 	bool is_idle;
 	bool is_short;
 	bool is_sample;
+	bool is_step; /* a later step of a wait for a program's own lock, see step_waits.h */
 	WAIT_MEASURES(WAIT_MEASURE_MEMBER)
 	uint64_t on_ns;
 	struct window_estimate sampled;	 /* see aggregate_group.sampled */

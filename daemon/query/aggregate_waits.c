@@ -196,15 +196,15 @@ static void item_set_part(struct aggregate_item *item, const struct window *wind
 }
 
 /*
- * Sets the times of the item to the whole time of a wait that has not ended: from its start, which
+ * Sets the times of the item to the whole time of a wait that has not ended: from start_ns, which
  * may be before the range, to end_ns.
  */
 static void item_set_whole(struct aggregate_item *item, const struct window_open *open,
-			   int64_t wake_ns, int64_t end_ns)
+			   int64_t start_ns, int64_t wake_ns, int64_t end_ns)
 {
 	int64_t blocked_until = wake_ns < end_ns ? wake_ns : end_ns;
 
-	item->blocked_ns = (uint64_t)(blocked_until - open->start_ns);
+	item->blocked_ns = (uint64_t)(blocked_until - start_ns);
 	item->runnable_ns = (uint64_t)(end_ns - blocked_until);
 	item->throttled_ns = open->throttled_ns;
 }
@@ -249,6 +249,23 @@ static void count_open(struct aggregate *aggregate, struct aggregate_group *grou
 	aggregate->totals.unseen += wait->is_unseen;
 }
 
+/*
+ * Returns when a wait began: in answers about waits that have not ended, one that is a later step
+ * began with the first one.
+ */
+static int64_t start_of(struct aggregate *aggregate, const struct window *window,
+			const struct window_open *open)
+{
+	const int64_t offset_ns = window->real_offset_ns;
+	int64_t start_ns;
+
+	if (!aggregate->options.open_only || !window->held.n)
+		return open->start_ns;
+	start_ns = window_held_first_step(&window->held, window->images[open->image].tid,
+					  open->start_ns + offset_ns, window->end_ns + offset_ns);
+	return start_ns - offset_ns;
+}
+
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, const struct aggregate_image_info *info,
 			struct stack *unread)
@@ -258,21 +275,23 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
 	const struct window_span *span = wait && wait->has_span ? &wait->span : NULL;
 	bool is_open = wait && wait->is_open_at_end;
 	int64_t end_ns = is_open ? aggregate->end_ns : span ? span->end_ns : aggregate->run_end_ns;
+	int64_t start_ns = start_of(aggregate, window, open);
 	struct aggregate_item item = {
 		.image = image,
 		.info = info,
 		.state = open->state,
-		.max_ns = is_open ? (uint64_t)(end_ns - open->start_ns) : 0,
+		.max_ns = is_open ? (uint64_t)(end_ns - start_ns) : 0,
 		.max_end_real_ns = INT64_MAX,
+		.is_step = start_ns < open->start_ns,
 	};
 	struct aggregate_group *group;
 
-	if (!filter_has_duration(aggregate->filter, (uint64_t)(end_ns - open->start_ns)))
+	if (!filter_has_duration(aggregate->filter, (uint64_t)(end_ns - start_ns)))
 		return;
 	if (!aggregate->options.open_only)
 		item_set_part(&item, window, open, span);
 	else if (is_open)
-		item_set_whole(&item, open, span ? span->wake_ns : open->wake_ns, end_ns);
+		item_set_whole(&item, open, start_ns, span ? span->wake_ns : open->wake_ns, end_ns);
 	else
 		return;
 	if (is_doubtful(open, wait))
@@ -283,6 +302,7 @@ void aggregate_add_open(struct aggregate *aggregate, const struct window *window
 	if (!group || !is_open)
 		return;
 	group->open_ns += item.blocked_ns + item.runnable_ns;
+	aggregate->totals.step_waits += item.is_step;
 	count_open(aggregate, group, wait);
 }
 

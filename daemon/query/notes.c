@@ -278,6 +278,12 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 	if (facts->has_estimates)
 		note_add(&list, "where a stack has waits both inside and outside of the lengths "
 				"asked for, their time is an estimate");
+	if (facts->step_waits)
+		note_add(&list,
+			 arena_printf(arena,
+				      "%" PRIu64 " of the waits are made again and again, each "
+				      "for a while: they count from the first one",
+				      facts->step_waits));
 	note_short_waits(&list, arena, filter, facts);
 	note_sampled(&list, arena, facts);
 	note_late(&list, arena, facts);

@@ -44,6 +44,7 @@ struct notes_facts {
 	bool has_estimates;
 	/* the answer has only waits that have not ended, whose length is known exactly */
 	bool open_only;
+	uint64_t step_waits; /* see struct aggregate_totals */
 	/* the current window did not end in time, so the newest data is missing */
 	bool is_late;
 	int64_t late_ns; /* is_late: how long ago the newest window ended; 0: not known */

@@ -79,15 +79,6 @@ struct held_waits *held_waits_free(struct held_waits *held)
 	return NULL;
 }
 
-/* True if the wait is that of one thread of a process, and goes on at the end of the window. */
-static bool is_one_thread(const struct window *window, const struct window_open *open)
-{
-	const struct window_image *image = &window->images[open->image];
-
-	return !open->count && !(open->state & STATE_UNSEEN) && image->tid && !image->folded &&
-	       image->process && open->wake_ns >= window->end_ns;
-}
-
 /* True if a thread was found to hold what another one waited for in this window or the last one. */
 static bool is_holder(const struct held_waits *held, int32_t tid)
 {
@@ -119,7 +110,7 @@ static bool candidate_make(const struct held_waits *held, const struct window *w
 {
 	struct process_info info;
 
-	if (window->end_ns - open->start_ns < HELD_WAIT_NS || !is_one_thread(window, open))
+	if (window->end_ns - open->start_ns < HELD_WAIT_NS || !window_open_is_one(window, open))
 		return false;
 	*out = (struct candidate){
 		.open = open,
@@ -409,7 +400,7 @@ static int holder_add_wait(struct window *window, int32_t tid)
 	for (i = 0; i < window->n_opens; i++) {
 		const struct window_open *open = &window->opens[i];
 
-		if (window->images[open->image].tid != tid || !is_one_thread(window, open))
+		if (window->images[open->image].tid != tid || !window_open_is_one(window, open))
 			continue;
 		wait_init(window, open, reason_find(open->state, open->kernel, open->user), &wait);
 		wait.last_ns = end_ns;

@@ -13,6 +13,7 @@
 #include "daemon/host/namespaces.h"
 #include "daemon/session/budget.h"
 #include "daemon/session/held_waits.h"
+#include "daemon/session/step_waits.h"
 #include "daemon/session/sweeper.h"
 #include "daemon/session/totals.h"
 #include "daemon/store/store.h"
@@ -162,6 +163,7 @@ static void on_resolved(void *userdata, struct window *window, size_t referred_b
 	const struct window_fold_limits limits = first_limits(recorder->config, window->folding);
 	struct window *first;
 
+	step_waits_find(recorder->steps, window);
 	held_waits_find(recorder->held, window);
 	first = fold_to(window, &limits);
 	window_unref(window);
@@ -198,7 +200,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (r)
 		return r;
 	recorder->held = held_waits_new();
-	if (!recorder->held)
+	recorder->steps = step_waits_new();
+	if (!recorder->held || !recorder->steps)
 		return -ENOMEM;
 	return resolver_new(recorder->processes, recorder->stacks, &sink, config->idle_functions,
 			    &recorder->resolver);
@@ -391,6 +394,7 @@ void recorder_stop(struct recorder *recorder)
 	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
 	recorder->held = held_waits_free(recorder->held);
+	recorder->steps = step_waits_free(recorder->steps);
 	recorder->totals = totals_free(recorder->totals);
 	recorder->lines = source_lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);

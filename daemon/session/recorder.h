@@ -33,6 +33,7 @@ struct recorder_rates {
 
 struct budget;
 struct held_waits;
+struct step_waits;
 struct parser;
 struct sweeper;
 struct totals;
@@ -65,7 +66,8 @@ struct recorder {
 	struct history *history;
 	struct store *store; /* NULL if windows are not written to disk */
 	struct resolver *resolver;
-	struct held_waits *held; /* used on the resolver's thread; NULL if is_serve_only */
+	struct held_waits *held;  /* used on the resolver's thread; NULL if is_serve_only */
+	struct step_waits *steps; /* as `held` */
 	struct sessions *sessions;
 	struct budget *budget;	 /* NULL if is_serve_only */
 	struct sweeper *sweeper; /* NULL if is_serve_only */

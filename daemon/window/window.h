@@ -598,6 +598,15 @@ static inline void window_folded_add(struct window_folded *sum, const struct win
 		sum->processes = folded->processes;
 }
 
+/* True if the wait is that of one thread of a process, and goes on at the end of the window. */
+static inline bool window_open_is_one(const struct window *window, const struct window_open *open)
+{
+	const struct window_image *image = &window->images[open->image];
+
+	return !open->count && !(open->state & STATE_UNSEEN) && image->tid && !image->folded &&
+	       image->process && open->wake_ns >= window->end_ns;
+}
+
 /* Returns the length of the part of [from, to) that lies within [start, end), in ns. */
 static inline uint64_t window_overlap_ns(int64_t from, int64_t to, int64_t start, int64_t end)
 {

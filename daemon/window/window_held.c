@@ -59,6 +59,17 @@ const struct held_wait *window_held_at(const struct window_held *held, int32_t t
 	return &held->v[at - 1];
 }
 
+int64_t window_held_first_step(const struct window_held *held, int32_t tid, int64_t since_ns,
+			       int64_t at_ns)
+{
+	size_t at = place_of(held, tid, INT64_MIN);
+
+	for (; at < held->n && held->v[at].tid == tid; at++)
+		if (held->v[at].reason == REASON_PROGRAM_LOCK && held->v[at].last_ns >= at_ns)
+			return held->v[at].since_ns < since_ns ? held->v[at].since_ns : since_ns;
+	return since_ns;
+}
+
 /*
  * True if another entry of the same wait is the one to keep: the last that was looked up, as what
  * others hold may change. One of the two may be only the wait of a holder, of which nothing was

@@ -81,6 +81,13 @@ const struct held_wait *window_held_find(const struct window_held *held, int32_t
 /* Returns the wait of a thread that went on at this moment; NULL if the list has none. */
 const struct held_wait *window_held_at(const struct window_held *held, int32_t tid, int64_t at_ns);
 
+/*
+ * Returns when the first step began of a wait of a thread that went on at this moment, and which
+ * began at since_ns; since_ns if it is no later step, see step_waits.h.
+ */
+int64_t window_held_first_step(const struct window_held *held, int32_t tid, int64_t since_ns,
+			       int64_t at_ns);
+
 /* Returns the memory of the waits, in bytes. */
 size_t window_held_bytes(const struct window_held *held);
 

@@ -314,6 +314,36 @@ static void test_open_only(void **state)
 	assert_int_equal(groups[0]->open_ns, 8000 * US);
 }
 
+/* A wait that is the later step of a wait for a program's lock counts from the first step on. */
+static void test_step(void **state)
+{
+	struct held_wait wait = {
+		.tid = NO_PID + 1,
+		.since_ns = NS_PER_S - 50000 * US,
+		.last_ns = NS_PER_S + 3 * LENGTH_NS,
+		.reason = REASON_PROGRAM_LOCK,
+	};
+	struct aggregate_group **groups;
+
+	add_image(2, 1, false);
+	add_image(2, 2, false);
+	add_open(2, 0, 2900 * US, INT64_MAX);
+	add_open(2, 1, 2900 * US, INT64_MAX);
+	assert_int_equal(window_held_put(&windows[2]->held, &wait), 0);
+	options.open_only = true;
+	filter.min_ns = 200 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->max_ns, 50000 * US + 3 * LENGTH_NS);
+	assert_int_equal(groups[0]->blocked_ns, groups[0]->max_ns);
+	assert_int_equal(groups[0]->reason, REASON_PROGRAM_LOCK);
+	assert_int_equal(aggregate_totals(aggregate)->step_waits, 1);
+	options.open_only = false;
+	filter.min_ns = 0;
+	groups = run(2);
+	assert_int_equal(groups[0]->blocked_ns + groups[1]->blocked_ns,
+			 2 * (3 * LENGTH_NS - 2900 * US));
+}
+
 /*
  * Open waits that may be over are counted, and so is their part of the runnable time, which no row
  * has: the thread may have run since its wakeup.
@@ -1812,6 +1842,7 @@ int main(void)
 		TEST(test_throttled),
 		TEST(test_throttled_rows),
 		TEST(test_open_only),
+		TEST(test_step),
 		TEST(test_unseen),
 		TEST(test_folded_open_waits),
 		TEST(test_runs_of_stackd),
