@@ -71,6 +71,8 @@ bool holder_knows(enum wait_reason reason)
 	return false;
 }
 
+static const char kernel_is_silent[] = "the kernel does not say who holds its locks";
+
 const char *holder_never_known(enum wait_reason reason)
 {
 	switch (reason) {
@@ -85,7 +87,7 @@ const char *holder_never_known(enum wait_reason reason)
 	case REASON_KERNEL_MUTEX ... REASON_MMAP_LOCK:
 	case REASON_RTNL:
 	case REASON_CGROUP_LOCK:
-		return "the kernel does not say who holds its locks";
+		return kernel_is_silent;
 	default:
 		return NULL;
 	}
@@ -114,6 +116,8 @@ void holder_look_up(struct holder_search *search, const struct holder_question *
 		finders[i].find(&task, out);
 		if (wait_reason_is_lock(question->reason))
 			holder_find_turn(&task, out);
+		if (!out->n && !out->unknown && question->reason == REASON_INODE_LOCK)
+			out->unknown = kernel_is_silent;
 		if (!finders[i].in_any_state && !task_call_is_same(&task))
 			answer_forget(out);
 	}

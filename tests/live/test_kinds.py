@@ -84,6 +84,10 @@ def check_file(daemon, kinds):
     check(row.get("object", "").endswith("/file (fuse.kinds)"), f"the object: {row.get('object')}")
     text = daemon.ctl("stuck", "-p", pid).out
     check("D waits for data of a file to be read" in text and "disk" not in text, f"text: {text}")
+    # Who has a lock of the kernel is not known; a row without a word on it reads as if nobody had it.
+    pid = next(pid for pid, (kind, _) in kinds.of_pid.items() if kind == "inode-lock")
+    row = daemon.ctl_json("stuck", "-p", pid)["rows"][0]
+    check(row.get("holders") or row.get("holders_unknown"), f"the holder of an inode's lock: {row}")
 
 
 def check_idle(daemon, kinds):
