@@ -31,6 +31,7 @@ struct top_question {
 	int64_t pid;	     /* TOP_WAKERS, TOP_STACKS; 0: the threads with the name are meant */
 	char comm[TOP_TEXT]; /* TOP_STACKS without a pid: a shell pattern */
 	const char *probe;   /* TOP_STACKS */
+	unsigned int pane_number; /* TOP_WAKERS, TOP_STACKS: the pane that the answer is for */
 	/* the time that is shown; not for TOP_ROWS, where the state says it */
 	struct wire_span span;
 };

@@ -53,16 +53,20 @@ static int64_t value_of(const struct wire_row *row, const struct part *part, enu
 {
 	if (tab == TAB_STUCK)
 		return row->max_ns;
-	if (row->io)
-		return measure_io_time(row);
 	return part ? part->time(row) : row->total_ns;
 }
 
-/* Returns the time of all rows of a part, or of all rows, in an answer. */
-static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct part *part)
+/*
+ * Returns the time of all rows of a part, of a layer of I/O, as each has those below in it, or of
+ * all rows in an answer.
+ */
+static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct part *part,
+			const struct wire_row *row)
 {
-	for (size_t i = 0; part && i < reply->parts.n; i++)
-		if (strcmp(reply->parts.v[i].name, part->name) == 0)
+	const char *name = row->io ? row->io->layer : part ? part->name : NULL;
+
+	for (size_t i = 0; name && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, name) == 0)
 			return reply->parts.v[i].total_ns;
 	return reply->shown.total_ns + reply->rest.total_ns;
 }
@@ -80,11 +84,15 @@ static struct top_row row_of(const struct top_answer *answer, const struct colle
 			 : part		     ? part->name
 					     : "I/O",
 		.value = value_of(row, part, tab),
-		.whole = whole_of(&c->reply, part),
+		.whole = whole_of(&c->reply, part, row),
 		.is_sample = reply_is_sampled(&c->reply),
 		.is_io = reply_is_iolat(&c->reply),
 		.is_of_all = tab == TAB_IO && strcmp(top_group(asked), "process") != 0,
 		.is_ready = part == PART_RUNNABLE,
+		/* The longest wait is known as a whole only, so not of a part of waits that
+		   blocked. */
+		.has_longest = !part || !part->is_of_waits || part == PART_BLOCKED ||
+			       !row_was_blocked(row),
 		.is_stuck = tab == TAB_STUCK,
 		.end = c->reply.coverage.used.end,
 	};
@@ -407,19 +415,15 @@ static void put_change(FILE *out, int64_t change)
 static void put_lengths(FILE *out, const struct layout *layout, const struct top_row *row)
 {
 	const struct wire_row *from = row->row;
-	bool has_lengths = !row->is_sample && from->count > 0;
+	const int64_t n = from->count + (from->open > 0 ? from->open : 0);
+	const int64_t ns = row->is_stuck ? from->total_ns : row->value;
 
 	if (layout->has_average)
-		put_time(out, has_lengths ? from->total_ns / from->count : 0, "");
-	/* The longest wait of a row that was ready, too, may have been for something else. */
+		put_time(out, !row->is_sample && n > 0 ? ns / n : 0, "");
 	if (layout->has_longest)
-		put_time(out, row->is_ready && from->max_ns > row->value ? 0 : from->max_ns, "");
+		put_time(out, row->has_longest ? from->max_ns : 0, "");
 	if (layout->has_count)
-		put_number(out,
-			   count_text(row->entry	? (long long)row->entry->waits
-				      : from->count > 0 ? from->count
-							: from->open),
-			   COUNT);
+		put_number(out, count_text(row->entry ? (long long)row->entry->waits : n), COUNT);
 }
 
 char *top_row_text(const struct top_row *row, const struct top_base *base, int64_t length,

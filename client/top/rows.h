@@ -27,8 +27,9 @@ struct top_row {
 	int64_t end;	   /* of the time that the answer is about, in ns since the epoch */
 	bool is_sample;	   /* its count is of samples, which have no length */
 	bool is_io;
-	bool is_of_all; /* I/O of all processes: the one of the row is any of them */
-	bool is_ready;	/* it is about the time in which threads were ready for a CPU */
+	bool is_of_all;	  /* I/O of all processes: the one of the row is any of them */
+	bool is_ready;	  /* it is about the time in which threads were ready for a CPU */
+	bool has_longest; /* the row's longest wait is one of this class */
 	bool is_stuck;
 	/*
 	 * The threads that wait with the row's, which has waited for longest; borrowed from struct

@@ -139,7 +139,7 @@ static enum action go_back(struct top_state *state, const struct top_shown *show
 	if (!end)
 		return ACTION_NONE;
 	if (!shown->has_windows)
-		end -= TOP_GAP_STEP_NS;
+		end -= shown->step_ns;
 	return go_to(state, end - TOP_PICK_NS, end);
 }
 
@@ -150,7 +150,7 @@ static enum action go_forward(struct top_state *state, const struct top_shown *s
 	if (!state->since_ns)
 		return ACTION_NONE;
 	if (!shown->has_windows)
-		start += TOP_GAP_STEP_NS;
+		start += shown->step_ns;
 	if (start + TOP_PICK_NS >= shown->now)
 		return go_to(state, 0, 0);
 	return go_to(state, start, start + TOP_PICK_NS);

@@ -66,6 +66,7 @@ struct top_shown {
 	int64_t now;	    /* ns since 1970 */
 	int64_t start, end; /* the time that the answer used; 0: there was no answer yet */
 	bool has_windows;   /* the answer is about at least one window */
+	int64_t step_ns;    /* how far the next window is looked for if it is about none */
 	size_t rows;	    /* rows of the answer, or lines of the pane */
 	size_t height;	    /* lines of the screen for them */
 };

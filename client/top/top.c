@@ -46,6 +46,8 @@ struct top {
 	char *trouble;	 /* why the last question has no answer, or NULL */
 	bool is_nothing; /* there is nothing of what was asked for; the answer is an older one */
 	bool asks_again; /* the state changed while a question was under way */
+	bool lacks_rows; /* the state changed, and its rows were not asked for yet */
+	unsigned int pane_number; /* of the pane of stacks or wakers that was opened last */
 	/* The next question, unless it is one about the rows of the tab: TOP_ROWS. */
 	enum top_purpose wanted;
 	int64_t wanted_pid;	    /* of TOP_WAKERS and TOP_STACKS; 0: of all with wanted_comm */
@@ -247,12 +249,21 @@ static struct top_shown shown_of(const struct top *top)
 		.now = clock_ns(CLOCK_REALTIME),
 		.rows = top->state.pane == PANE_ROWS ? top->rows.n : top->n_lines,
 		.height = screen_height(),
+		.step_ns = TOP_GAP_STEP_NS,
 	};
 
 	if (reply) {
 		shown.start = reply->coverage.used.start;
 		shown.end = reply->coverage.used.end;
 		shown.has_windows = reply->coverage.windows > 0;
+		/* A filter may have nothing in one window, and something in the next. */
+		if (top->state.filter[0] && shown.has_windows)
+			shown.step_ns = coverage_length(&reply->coverage);
+	}
+	if (top->is_nothing && top->state.since_ns) {
+		shown.start = top->state.since_ns;
+		shown.end = top->state.until_ns;
+		shown.has_windows = false;
 	}
 	return shown;
 }
@@ -279,6 +290,7 @@ static void ask_now(struct top *top)
 		const struct top_shown shown = shown_of(top);
 
 		question.purpose = top->wanted;
+		question.pane_number = top->pane_number;
 		question.span = (struct wire_span){ shown.start, shown.end };
 		question.pid = top->wanted_pid;
 		memcpy(question.comm, top->wanted_comm, sizeof question.comm);
@@ -286,8 +298,10 @@ static void ask_now(struct top *top)
 		if (top->wanted == TOP_PICTURE)
 			question.top = 0;
 		top->wanted = TOP_ROWS;
+		top->asks_again = top->lacks_rows;
+	} else {
+		top->asks_again = top->lacks_rows = false;
 	}
-	top->asks_again = false;
 	r = top_ask_begin(top->ask, &question);
 	if (r < 0)
 		snprintf(top->state.message, sizeof(top->state.message), "cannot ask: %s",
@@ -338,8 +352,9 @@ static void take_answer(struct top *top)
 	struct top_answer *answer = top_ask_take(top->ask);
 
 	if (answer->question.purpose == TOP_WAKERS || answer->question.purpose == TOP_STACKS) {
-		if (top->state.pane ==
-		    (answer->question.purpose == TOP_WAKERS ? PANE_WAKERS : PANE_STACKS))
+		if (answer->question.pane_number == top->pane_number &&
+		    top->state.pane ==
+			    (answer->question.purpose == TOP_WAKERS ? PANE_WAKERS : PANE_STACKS))
 			lines_set_answer(top, answer);
 		top_answer_free(answer);
 	} else if (answer->question.purpose == TOP_PICTURE) {
@@ -382,6 +397,7 @@ static void open_stacks(struct top *top)
 	const struct top_row *row = &top->rows.v[top->state.selected];
 	bool is_line = row->class || row->is_ready;
 
+	top->pane_number++;
 	if (!is_line || row->is_io || row->row->own == 1 || row->row->kernel || row->row->user) {
 		top->state.pane = PANE_STACKS;
 		lines_set_row(top, row);
@@ -400,6 +416,7 @@ static void open_wakers(struct top *top)
 {
 	const struct top_row *row = &top->rows.v[top->state.selected];
 
+	top->pane_number++;
 	holders_set(top, row);
 	if (!row_has_process(row) && !top->holders) {
 		snprintf(top->state.message, sizeof(top->state.message),
@@ -467,6 +484,7 @@ static bool on_key(struct top *top, int key)
 	case ACTION_QUIT:
 		return false;
 	case ACTION_ASK:
+		top->lacks_rows = true;
 		ask_now(top);
 		break;
 	case ACTION_STACKS:

@@ -724,7 +724,9 @@ static int snapshot_open(struct recorder *recorder, const struct wire_snapshot_r
 	question->follows_waits =
 		question->by_parts && session_info(answer->session)->kind != PROBE_OFFCPU;
 	question->is_of_ranges = part == SNAPSHOT_OF_RANGES;
-	question->has_parts = part != SNAPSHOT_ALONE || request->each_ns != WIRE_ABSENT;
+	/* Each layer of I/O has the time of those below it: a row is a share of its layer's. */
+	question->has_parts = part != SNAPSHOT_ALONE || request->each_ns != WIRE_ABSENT ||
+			      probe_kind_has(session_info(answer->session)->kind, PROBE_IO);
 	r = snapshot_question_init(question, request, answer->session, error);
 	if (r)
 		return r;

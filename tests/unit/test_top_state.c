@@ -26,6 +26,7 @@ static int set_up(void **state)
 		.start = now - 5 * NS_PER_S,
 		.end = now,
 		.has_windows = true,
+		.step_ns = TOP_GAP_STEP_NS,
 		.rows = 30,
 		.height = 10,
 	};
