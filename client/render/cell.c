@@ -172,14 +172,18 @@ static char *shorter(char *text)
 
 char *cell_fit_holder(const char *text, size_t columns)
 {
+	static const char and[] = " and ", more[] = " more";
 	const char *end = id_end(text), *next = text;
 	_cleanup_(freep) char *first = NULL;
-	int more;
+	size_t n = 0;
 
 	if (fits(text, columns) || !end)
 		return text_fit_tail(text, columns);
-	if (sscanf(end, " and %d more", &more) == 1)
-		first = must_printf("%.*s +%d", (int)(end - text), text, more);
+	if (strncmp(end, and, strlen(and)) == 0)
+		n = strspn(end + strlen(and), "0123456789,");
+	if (n > 0 && strncmp(end + strlen(and) + n, more, strlen(more)) == 0)
+		first = must_printf("%.*s +%.*s", (int)(end - text), text, (int)n,
+				    end + strlen(and));
 	else
 		first = must_printf("%.*s%s", (int)(end - text), text, end[0] ? ".." : "");
 	for (char *at = first; at; at = shorter(at)) {

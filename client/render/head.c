@@ -320,11 +320,11 @@ static void put_head(const struct view *view, const void *context)
 	put_time(view, head);
 	if (!head->is_of_moment)
 		put_cost(view, head);
-	if (head->is_of_slices)
-		return;
 	if (!head->is_of_moment && !head->is_of_spawns && has_times)
 		put_accuracy(view, reply);
 	put_notes(view, &reply->notes);
+	if (head->is_of_slices)
+		return;
 	if (reply_above(reply))
 		head_line(&view->page, STYLE_PLAIN, "not seen", "%s", reply_above(reply));
 	if (reply->missing || head->is_of_moment || !has_times)

@@ -11,7 +11,7 @@
 #include "client/render/render.h"
 #include "common/base.h"
 
-enum { TIME_WIDTH = 8, COLUMN_WIDTH = 9, COLUMNS = 3, SHARE_WIDTH = 5 };
+enum { TIME_WIDTH = 8, DAY_WIDTH = 19, COLUMN_WIDTH = 9, COLUMNS = 3, SHARE_WIDTH = 5 };
 
 /* A column of figures: its head, and the figure of a slice, see figure_of(). */
 struct column {
@@ -177,7 +177,13 @@ static void put_row(const struct view *view, const struct wire_snapshot_reply *r
 	fprintf(view->page.out, "%*s  %s\n", SHARE_WIDTH, share, fitted);
 }
 
-static void render_gaps(const struct view *view, const struct wire_snapshot_reply *reply)
+static int time_width(enum time_style style)
+{
+	return style == TIME_DAY ? DAY_WIDTH : TIME_WIDTH;
+}
+
+static void render_gaps(const struct view *view, const struct wire_snapshot_reply *reply,
+			enum time_style style)
 {
 	const struct wire_gaps *gaps = &reply->coverage.gaps;
 	char start[TERM_TIME_MAX];
@@ -185,22 +191,23 @@ static void render_gaps(const struct view *view, const struct wire_snapshot_repl
 	for (size_t i = 0; i < gaps->n; i++) {
 		_cleanup_(freep) char *reason = name_escape(gaps->v[i].reason);
 
-		time_format(gaps->v[i].start, TIME_CLOCK, start);
-		page_wrap(&view->page, STYLE_WARN, start, TIME_WIDTH + 2, "gap of %s: %s",
-			  ns_text(gaps->v[i].end - gaps->v[i].start), reason);
+		time_format(gaps->v[i].start, style, start);
+		page_wrap(&view->page, STYLE_WARN, start, (size_t)time_width(style) + 2,
+			  "gap of %s: %s", ns_text(gaps->v[i].end - gaps->v[i].start), reason);
 	}
 }
 
-static void render_slice(const struct view *view, const struct wire_snapshot_reply *reply)
+static void render_slice(const struct view *view, const struct wire_snapshot_reply *reply,
+			 enum time_style style)
 {
 	const struct column *columns = columns_of(reply);
 	char start[TERM_TIME_MAX], figure[40];
-	int indent = TIME_WIDTH;
+	int indent = time_width(style);
 
-	render_gaps(view, reply);
+	render_gaps(view, reply, style);
 	if (reply->coverage.windows == 0)
 		return;
-	time_format(reply->coverage.used.start, TIME_CLOCK, start);
+	time_format(reply->coverage.used.start, style, start);
 	fputs(start, view->page.out);
 	for (size_t i = 0; i < COLUMNS && columns[i].kind != OF_NOTHING; i++) {
 		figure_of(view, &columns[i], reply, figure);
@@ -218,11 +225,12 @@ static void render_slice(const struct view *view, const struct wire_snapshot_rep
 		fputc('\n', view->page.out);
 }
 
-static void render_head(const struct view *view, const struct wire_snapshot_reply *reply)
+static void render_head(const struct view *view, const struct wire_snapshot_reply *reply,
+			enum time_style style)
 {
 	const struct column *columns = columns_of(reply);
 
-	fprintf(view->page.out, "%-*s", TIME_WIDTH, "from");
+	fprintf(view->page.out, "%-*s", time_width(style), "from");
 	for (size_t i = 0; i < COLUMNS && columns[i].kind != OF_NOTHING; i++)
 		fprintf(view->page.out, " %*s", COLUMN_WIDTH, columns[i].head);
 	fprintf(view->page.out, " %*s  most of it\n", SHARE_WIDTH, "");
@@ -247,6 +255,23 @@ static size_t shed_n(const struct wire_snapshot_reply *reply)
 	return reply->cost ? reply->cost->shed.n : 0;
 }
 
+/* NOTES_MAX: how many different notes of slices are shown; figures in them differ. */
+enum { NOTES_MAX = 4 };
+
+/* Adds the notes that the list does not have yet, as far as there is room. Returns its length. */
+static size_t notes_add(const char **list, size_t n, const struct wire_strs *notes)
+{
+	for (size_t i = 0; i < notes->n && n < NOTES_MAX; i++) {
+		size_t k = 0;
+
+		while (k < n && strcmp(list[k], notes->v[i]) != 0)
+			k++;
+		if (k == n)
+			list[n++] = notes->v[i];
+	}
+	return n;
+}
+
 /*
  * Prints which range the slices cover, how much of what was asked for, and what was lost in any of
  * them. The gaps are lines among the slices.
@@ -258,7 +283,8 @@ static void render_whole(const struct view *view, const struct wire_snapshot_rep
 	const struct head head = { .answers = { { "", &whole } }, .is_of_slices = true };
 	struct wire_coverage *c = &whole.coverage;
 	struct wire_lost *lost = NULL;
-	size_t n_lost = 0;
+	const char *notes[NOTES_MAX];
+	size_t n_lost = 0, n_notes = 0;
 
 	c->asked_ns = slices[n - 1]->coverage.asked.end - c->asked.start;
 	c->used.end = slices[n - 1]->coverage.used.end;
@@ -275,8 +301,13 @@ static void render_whole(const struct view *view, const struct wire_snapshot_rep
 		lost = must(realloc(lost, (n_lost + some->n + 1) * sizeof(*lost)));
 		for (size_t k = 0; k < some->n; k++)
 			n_lost = lost_add(lost, n_lost, &some->v[k]);
+		n_notes = notes_add(notes, n_notes, &slices[i]->notes);
+		/* The head says what the estimates are, if any slice has some. */
+		if (!reply_has_estimates(&whole))
+			whole.rows = slices[i]->rows;
 	}
 	whole.lost = (struct wire_losts){ lost, n_lost };
+	whole.notes = (struct wire_strs){ notes, n_notes };
 	head_print(view, &head);
 	free(lost);
 }
@@ -284,14 +315,21 @@ static void render_whole(const struct view *view, const struct wire_snapshot_rep
 void render_slices(const struct view *view, const struct wire_snapshot_reply *const *slices,
 		   size_t n)
 {
+	enum time_style style = TIME_DAY;
+	bool hides_idle = false;
+
 	if (n == 0)
 		return;
+	if (time_same_day(slices[0]->coverage.asked.start, slices[n - 1]->coverage.asked.end))
+		style = TIME_CLOCK;
+	for (size_t i = 0; i < n; i++)
+		hides_idle |= columns_of(slices[i]) == of_waits && slices[i]->idle.rows > 0;
 	render_whole(view, slices, n);
 	if (!reply_has_calls(slices[0]))
 		head_line(&view->page, STYLE_PLAIN, "figures",
 			  "how many threads at a time, on average%s",
-			  columns_of(slices[0]) == of_waits ? "; idle waits are left out" : "");
-	render_head(view, slices[0]);
+			  hides_idle ? "; idle waits are left out" : "");
+	render_head(view, slices[0], style);
 	for (size_t i = 0; i < n; i++)
-		render_slice(view, slices[i]);
+		render_slice(view, slices[i], style);
 }

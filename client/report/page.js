@@ -54,6 +54,11 @@
 		const d = dateOf(ns);
 		return `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} ${clockText(ns, 1e9)}`;
 	}
+	/* A time of day, with the day if the page has several. */
+	function momentText(ns, step) {
+		const [first, last] = [m.columns[0].start, m.columns[N - 1].end].map((at) => dateOf(at).toDateString());
+		return `${first === last ? '' : `${clockText(ns, 86400e9)} `}${clockText(ns, step)}`;
+	}
 	const clock = {
 		text: clockText,
 		first(ns, step) {
@@ -63,7 +68,7 @@
 	};
 	function rangeText(range) {
 		const from = m.columns[range[0]].start, to = m.columns[range[1] - 1].end;
-		return `${clockText(from, 1e9)} - ${clockText(to, 1e9)} (${model.duration(to - from)})`;
+		return `${momentText(from, 1e9)} - ${momentText(to, 1e9)} (${model.duration(to - from)})`;
 	}
 
 	/* -- the head ------------------------------------------------------------------------------ */
@@ -91,11 +96,11 @@
 			`${zone} time${d.filter ? `, only${d.filter.startsWith(' ') ? '' : ' '}${d.filter}` : ''}`;
 		const asked = d.asked[1] - d.asked[0];
 		truth(`${model.duration(covered)} covered` + (covered < asked ? ` of ${model.duration(asked)} asked for, ` : ', ') +
-			`${N} windows`);
+			`in ${N} columns`);
 		const gaps = model.joinGaps(d.gaps);
 		if (gaps.length)
 			truth(`${gaps.length} gap${gaps.length > 1 ? 's' : ''}`, true, gaps.map((v) =>
-				`${v.probes.join(', ')}, ${clockText(v.start, 1e9)} - ${clockText(v.end, 1e9)}: ${v.reason}`));
+				`${v.probes.join(', ')}, ${momentText(v.start, 1e9)} - ${momentText(v.end, 1e9)}: ${v.reason}`));
 		if (lost)
 			truth(`${lost.toLocaleString('en')} events lost`, true, d.lost.map((v) =>
 				`${about(v)}: ${v[1].toLocaleString('en')} ${v[2]}`));
@@ -405,7 +410,7 @@
 		for (const wait of rows) {
 			const process = model.processOf(m, wait.key);
 			const tr = row($('waits'), [[model.duration(wait.length) + (wait.isOpen ? ', not over' : ''), 'n'],
-				[clockText(wait.start, 1e8)], [`${wait.comm} (pid ${process ? process.pid : '?'}, thread ${wait.tid})`, 't'],
+				[momentText(wait.start, 1e8)], [`${wait.comm} (pid ${process ? process.pid : '?'}, thread ${wait.tid})`, 't'],
 				[wait.what, 't'], [wait.heldUpBy, 't'], [m.strings[m.keyFunction[wait.key]], 'f']]);
 			pick(tr, { key: wait.key });
 		}
@@ -414,7 +419,7 @@
 	function drawOpen() {
 		const strings = m.strings, table = $('open'), d = m.data;
 		$('open-note').textContent = d.open_at < 0 ? 'not known' :
-			`at ${clockText(d.open_at, 1e9)}: ${d.open.length + d.open_more} thread` +
+			`at ${momentText(d.open_at, 1e9)}: ${d.open.length + d.open_more} thread` +
 			`${d.open.length + d.open_more === 1 ? ' that is' : 's that are'} not idle` +
 			(d.open_more ? `, the ${d.open.length} oldest listed` : '');
 		if (!d.open.length)
@@ -431,7 +436,7 @@
 			if (o[10])
 				held.append(make('div', 'a deadlock', 'more'));
 			if (o[15] !== undefined)
-				held.append(make('small', `as of ${clockText(o[15], 1e9)}`));
+				held.append(make('small', `as of ${momentText(o[15], 1e9)}`));
 			if (o[8])
 				held.append(make('small', strings[o[8]]));
 			const object = o[7] ? `: ${strings[o[7]]}` : '';
@@ -509,7 +514,7 @@
 	}
 
 	function columnText(c) {
-		const column = m.columns[c], out = [`${clockText(column.start, 1e9)} - ${clockText(column.end, 1e9)}`];
+		const column = m.columns[c], out = [`${momentText(column.start, 1e9)} - ${momentText(column.end, 1e9)}`];
 		for (const lane of allLanes) {
 			const length = lane.length(column);
 			const parts = lane.series.map((one) => [one.name, one.values[c] / length])
@@ -544,7 +549,7 @@
 		canvas.addEventListener('pointermove', (event) => {
 			const c = columnAt(event), wait = waitAt(event);
 			tip(event, wait ? `${wait.comm}, thread ${wait.tid}: ${wait.what}\n${model.duration(wait.length)}` +
-				`${wait.isOpen ? ', not over' : ''} from ${clockText(wait.start, 1e8)}` : columnText(c));
+				`${wait.isOpen ? ', not over' : ''} from ${momentText(wait.start, 1e8)}` : columnText(c));
 			if (drag)
 				setRange(drag.which, Math.min(drag.from, c), Math.max(drag.from, c) + 1);
 		});
@@ -734,7 +739,7 @@
 		$('heat').addEventListener('pointermove', (event) => {
 			const box = $('heat').getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
 			const hit = heatBoxes.find((b) => x >= b[0] && x < b[0] + b[2] && y >= b[1] && y < b[1] + b[3]);
-			tip(event, hit ? `${clockText(m.columns[hit[4]].start, 1e9)}\n${model.duration(2 ** hit[5])} to ` +
+			tip(event, hit ? `${momentText(m.columns[hit[4]].start, 1e9)}\n${model.duration(2 ** hit[5])} to ` +
 				`${model.duration(2 ** (hit[5] + 1))}: ${hit[6].toLocaleString('en')}` : '');
 		});
 		$('heat').addEventListener('pointerleave', (event) => tip(event, ''));

@@ -42,5 +42,6 @@ enum exit_code cmd_windows(struct options *options)
 		return code;
 	output_open(&output, NULL, NULL, NULL, 0);
 	options->format->windows(&page, &reply);
-	return output_close(&output);
+	code = output_close(&output);
+	return code == EXIT_CODE_OK && reply.windows.n == 0 ? EXIT_CODE_NO_DATA : code;
 }
