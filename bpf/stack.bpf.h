@@ -56,7 +56,7 @@ struct {
  * that does so: on kernels before commit 89edbdfc5d03 (June 2026), it would wait for ever for the
  * locks of the map, which that one holds.
  */
-static __always_inline long seen_add(__u64 id, __u64 epoch)
+static __noinline long seen_add(__u64 id, __u64 epoch)
 {
 	__u32 zero = 0, *adding = bpf_map_lookup_elem(&seen_adding, &zero);
 	long r;
