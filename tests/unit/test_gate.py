@@ -86,7 +86,9 @@ class Quarantine(unittest.TestCase):
 
 
 # Leaves a process behind that ignores what it can, and says its pid.
-ORPHAN = "trap '' HUP TERM; sleep 1000 >/dev/null & echo $!"
+# The child is the shell until it executes sleep.
+ORPHAN = """trap '' HUP TERM; sleep 1000 >/dev/null &
+until read name </proc/$!/comm && [ "$name" = sleep ]; do :; done; echo $!"""
 
 REAPER = f"""
 import subprocess, sys
