@@ -59,13 +59,13 @@ static void render_ranked(const struct view *view, const struct part *part,
 static void part_sums(const struct part *part, const struct wire_snapshot_reply *reply, size_t *n,
 		      int64_t *ns, int64_t *sampled_ns)
 {
-	for (size_t i = 0; i < reply->parts.n; i++) {
-		if (strcmp(reply->parts.v[i].name, part->name) != 0)
-			continue;
-		*n = (size_t)reply->parts.v[i].rows;
-		*ns = reply->parts.v[i].total_ns;
-		*sampled_ns = reply->parts.v[i].sampled_ns;
-	}
+	const struct wire_part *sums = part_find(reply, part->name);
+
+	if (!sums)
+		return;
+	*n = (size_t)sums->rows;
+	*ns = sums->total_ns;
+	*sampled_ns = sums->sampled_ns;
 }
 
 /*

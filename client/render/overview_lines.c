@@ -91,14 +91,6 @@ static int compare_time(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-static const struct wire_part *part_find(const struct wire_snapshot_reply *reply, const char *name)
-{
-	for (size_t i = 0; reply && i < reply->parts.n; i++)
-		if (strcmp(reply->parts.v[i].name, name) == 0)
-			return &reply->parts.v[i];
-	return NULL;
-}
-
 /* Keeps the first `top` lines of a section; 0: all. */
 static void section_limit(struct section *section, int64_t top)
 {

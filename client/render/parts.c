@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/render/parts.h"
 
+#include <string.h>
+
 static int64_t running_time(const struct wire_row *row)
 {
 	return row->total_ns;
@@ -33,3 +35,11 @@ const struct part parts[PARTS] = {
 	{ "throttled", throttled_time, NULL, "ready, without CPU quota; before: ", true },
 	{ "blocked", blocked_time, "no waits but idle ones", NULL, true },
 };
+
+const struct wire_part *part_find(const struct wire_snapshot_reply *reply, const char *name)
+{
+	for (size_t i = 0; reply && i < reply->parts.n; i++)
+		if (strcmp(reply->parts.v[i].name, name) == 0)
+			return &reply->parts.v[i];
+	return NULL;
+}

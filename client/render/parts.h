@@ -37,4 +37,8 @@ extern const struct part parts[PARTS];
 #define PART_RUNNABLE (&parts[1])
 #define PART_BLOCKED  (&parts[PARTS - 1])
 
+/* Returns the sums of a part, or of a layer of I/O, by name. NULL: the reply has none, or is NULL.
+ */
+const struct wire_part *part_find(const struct wire_snapshot_reply *reply, const char *name);
+
 #endif

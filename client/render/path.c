@@ -248,8 +248,7 @@ static void fill_line(struct path *path, const struct view *view, const struct w
 		one = io_operation(row->io);
 		other = io_target(row->io);
 	} else if (row->state && reason_text(row->reason)) {
-		/* Not the state: the same waits may have one in one range, and several in the
-		 * other. */
+		/* The same waits may have one state in one range, and several in the other. */
 		one = name_escape(row->reason);
 	} else if (row->state && row->state[0] == '-') {
 		one = name_escape(state_word(row));

@@ -8,6 +8,7 @@
 #include "client/render/head.h"
 #include "client/render/iolat.h"
 #include "client/render/lines.h"
+#include "client/render/parts.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -43,19 +44,17 @@ static const struct column *columns_of(const struct wire_snapshot_reply *reply)
 
 static int64_t part_ns(const struct wire_snapshot_reply *reply, const char *name)
 {
-	for (size_t i = 0; name && i < reply->parts.n; i++)
-		if (strcmp(reply->parts.v[i].name, name) == 0)
-			return reply->parts.v[i].total_ns;
-	return 0;
+	const struct wire_part *part = name ? part_find(reply, name) : NULL;
+
+	return part ? part->total_ns : 0;
 }
 
 /* Returns the time of a part that stands for sampled waits or operations. */
 static int64_t part_sampled_ns(const struct wire_snapshot_reply *reply, const char *name)
 {
-	for (size_t i = 0; name && i < reply->parts.n; i++)
-		if (strcmp(reply->parts.v[i].name, name) == 0)
-			return reply->parts.v[i].sampled_ns > 0 ? reply->parts.v[i].sampled_ns : 0;
-	return 0;
+	const struct wire_part *part = name ? part_find(reply, name) : NULL;
+
+	return part && part->sampled_ns > 0 ? part->sampled_ns : 0;
 }
 
 /*

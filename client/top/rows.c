@@ -64,11 +64,9 @@ static int64_t whole_of(const struct wire_snapshot_reply *reply, const struct pa
 			const struct wire_row *row)
 {
 	const char *name = row->io ? row->io->layer : part ? part->name : NULL;
+	const struct wire_part *sums = name ? part_find(reply, name) : NULL;
 
-	for (size_t i = 0; name && i < reply->parts.n; i++)
-		if (strcmp(reply->parts.v[i].name, name) == 0)
-			return reply->parts.v[i].total_ns;
-	return reply->shown.total_ns + reply->rest.total_ns;
+	return sums ? sums->total_ns : reply->shown.total_ns + reply->rest.total_ns;
 }
 
 static struct top_row row_of(const struct top_answer *answer, const struct collection *c,

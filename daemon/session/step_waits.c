@@ -19,7 +19,7 @@ enum { THREADS_MAX = 256, STEPS_PART = 90 };
 
 /* A thread that waits for a program's own lock. */
 struct thread_steps {
-	uint64_t uid;		    /* of the thread, see struct window_image; 0: a free entry */
+	uint64_t uid;		    /* of the thread, see struct window_image */
 	uint64_t place;		    /* of the user stack in which it waits, see stack_place() */
 	enum wait_reason by_kernel; /* the reason that the kernel stack alone shows */
 	int64_t start_ns;	    /* when the first step began, CLOCK_MONOTONIC */
@@ -27,7 +27,8 @@ struct thread_steps {
 };
 
 struct step_waits {
-	struct thread_steps threads[THREADS_MAX];
+	struct thread_steps threads[THREADS_MAX]; /* the first n are used */
+	size_t n;
 	int64_t end_ns; /* of the last window, CLOCK_MONOTONIC */
 };
 
@@ -48,21 +49,13 @@ struct step_waits *step_waits_free(struct step_waits *steps)
  */
 static struct thread_steps *thread_find(struct step_waits *steps, uint64_t uid, uint64_t place)
 {
-	for (size_t i = 0; i < THREADS_MAX; i++) {
+	for (size_t i = 0; i < steps->n; i++) {
 		struct thread_steps *thread = &steps->threads[i];
 
 		if (thread->uid == uid && (!place || thread->place == place))
 			return thread;
 	}
 	return NULL;
-}
-
-static bool is_followed(const struct step_waits *steps)
-{
-	for (size_t i = 0; i < THREADS_MAX; i++)
-		if (steps->threads[i].uid)
-			return true;
-	return false;
 }
 
 /* Adds `ns` to the time for which a thread waited at the place in this window, if it is followed.
@@ -85,15 +78,17 @@ static void waited_sum(struct step_waits *steps, const struct window *window)
 	for (i = 0; i < window->n_rows; i++) {
 		const struct window_row *row = &window->rows[i];
 
-		waited_add(steps, window, row->image, row->user,
-			   row->blocked_ns + row->runnable_ns);
+		if (row->user)
+			waited_add(steps, window, row->image, row->user,
+				   row->blocked_ns + row->runnable_ns);
 	}
 	for (i = 0; i < window->n_spans; i++) {
 		const struct window_span *span = &window->spans[i];
 
-		waited_add(steps, window, span->image, span->user,
-			   window_overlap_ns(span->start_ns, span->end_ns, window->start_ns,
-					     window->end_ns));
+		if (span->user)
+			waited_add(steps, window, span->image, span->user,
+				   window_overlap_ns(span->start_ns, span->end_ns, window->start_ns,
+						     window->end_ns));
 	}
 	for (i = 0; i < window->n_opens; i++) {
 		const struct window_open *open = &window->opens[i];
@@ -109,14 +104,17 @@ static void waited_sum(struct step_waits *steps, const struct window *window)
 static void threads_forget(struct step_waits *steps, const struct window *window)
 {
 	const uint64_t length = (uint64_t)(window->end_ns - window->start_ns);
+	size_t n = 0;
 
-	for (size_t i = 0; i < THREADS_MAX; i++) {
-		struct thread_steps *thread = &steps->threads[i];
+	for (size_t i = 0; i < steps->n; i++) {
+		struct thread_steps thread = steps->threads[i];
 
-		if (thread->waited_ns * 100 < length * STEPS_PART)
-			*thread = (struct thread_steps){};
-		thread->waited_ns = 0;
+		if (thread.waited_ns * 100 < length * STEPS_PART)
+			continue;
+		thread.waited_ns = 0;
+		steps->threads[n++] = thread;
 	}
+	steps->n = n;
 }
 
 static enum wait_reason reason_by_kernel(uint32_t state, struct stack *kernel)
@@ -127,12 +125,8 @@ static enum wait_reason reason_by_kernel(uint32_t state, struct stack *kernel)
 /* Follows the thread from the beginning of a step on. */
 static void thread_follow(struct step_waits *steps, const struct thread_steps *first)
 {
-	for (size_t i = 0; i < THREADS_MAX; i++) {
-		if (steps->threads[i].uid)
-			continue;
-		steps->threads[i] = *first;
-		return;
-	}
+	if (steps->n < THREADS_MAX)
+		steps->threads[steps->n++] = *first;
 }
 
 /*
@@ -202,12 +196,10 @@ void step_waits_find(struct step_waits *steps, struct window *window)
 		return;
 	/* The windows do not say what threads did between them. */
 	if (window->start_ns > steps->end_ns + NS_PER_MS)
-		memset(steps, 0, sizeof(*steps));
+		steps->n = 0;
 	steps->end_ns = window->end_ns;
-	if (is_followed(steps)) {
-		waited_sum(steps, window);
-		threads_forget(steps, window);
-	}
+	waited_sum(steps, window);
+	threads_forget(steps, window);
 	ended_follow(steps, window);
 	for (size_t i = 0; i < window->n_opens && !r; i++) {
 		const struct window_open *open = &window->opens[i];

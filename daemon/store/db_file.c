@@ -13,6 +13,7 @@
 #include "common/base.h"
 #include "common/write_error.h"
 #include "daemon/store/internal.h"
+#include "daemon/store/reader.h"
 
 /*
  * The ends of the names that a database gets which was overwritten, is damaged, or has another
@@ -117,16 +118,15 @@ static void database_make(const char *path)
 /* True if the database has the row of this run of stackd: it is opened again. */
 static bool run_is_known(struct store *store)
 {
-	sqlite3_stmt *statement;
-	const unsigned char *boot_id;
+	struct store_reader *reader;
+	struct store_run run;
 	bool is_known;
 
-	if (!store->run ||
-	    store_db_first(&store->db, STATEMENT_RUN_GET, &statement, "i", store->run))
+	if (!store->run || store_reader_borrow(&store->db, &reader))
 		return false;
-	boot_id = sqlite3_column_text(statement, 0);
-	is_known = boot_id && strcmp((const char *)boot_id, store->boot_id) == 0;
-	sqlite3_reset(statement);
+	is_known = !store_reader_run(reader, (uint64_t)store->run, &run) &&
+		   strcmp(run.boot_id, store->boot_id) == 0;
+	store_reader_close(reader);
 	return is_known;
 }
 
@@ -139,7 +139,6 @@ static int run_begin(struct store *store)
 		return 0;
 	r = store_db_change(&store->db, STATEMENT_RUN_ADD, "tti", store->boot_id, STACKD_VERSION,
 			    clock_ns(CLOCK_REALTIME));
-
 	if (!r)
 		store->run = sqlite3_last_insert_rowid(store->db.handle);
 	return r;

@@ -5,7 +5,7 @@
 
 #include <dwarf.h>
 
-/* RSP_AT: offset of the saved rsp in struct rt_sigframe, at whose `uc` a trampoline's rsp points */
+/* RSP_AT: offset of the saved rsp in the struct ucontext at which a trampoline's rsp points */
 enum { WORD = 8, RSP_AT = 160 };
 
 /*

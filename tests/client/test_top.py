@@ -433,6 +433,23 @@ class Top(unittest.TestCase):
         screen.keys("Left")
         self.asked("Overview", until_ns=T0 - 60 * S)
 
+    def test_gap_by_error(self):
+        """Where the daemon has nothing, the keys go on from there, not from the last answer."""
+
+        def overview_of(parameters):
+            if parameters.get("until_ns", T0 + S) <= T0:
+                return [error("io.stackd.NoData", message="stackd was not running")]
+            return overview(parameters)
+
+        self.daemon.replies["Overview"] = overview_of
+        screen = self.open()
+        screen.wait_for("busy(102)")
+        screen.keys("Left")
+        self.asked("Overview", until_ns=T0)
+        screen.wait_for("stackd was not running")
+        screen.keys("Left")
+        self.asked("Overview", until_ns=T0 - S // 1000 - 60 * S)
+
     def test_errors(self):
         """The screen stays when the daemon goes away, and goes on when it is back."""
         screen = self.open(80, 24, "-i", "1s")
